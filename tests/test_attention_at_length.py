@@ -8,7 +8,7 @@ import torch
 
 from course_utils.kit.runs import definitions, source, stored_runs
 from course_utils.lessons.attention_at_length import blocks, costs, explorer, recall
-from course_utils.lessons.attention_at_length.checks import attention_in_blocks
+from course_utils.lessons.attention_at_length.checks import attention_in_blocks, recurrent
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +85,52 @@ def test_linear_attention_at_once_is_what_the_recurrence_ends_with(chapter):
     torch.testing.assert_close(at_once[-1], token_by_token[-1])
     weights = (chapter.features(q) @ chapter.features(k).T).tril()
     torch.testing.assert_close(token_by_token, weights @ v / weights.sum(1, keepdim=True))
+
+
+def _rows_put_together(q, k, v):
+    S, z, answers = torch.zeros(q.shape[1], v.shape[1]), torch.zeros(q.shape[1]), v[:0]
+    for asks, key, value in zip(q, k, v, strict=True):
+        S, z = S + torch.outer(key, value), z + key
+        answers = torch.cat([answers, (asks @ S / (asks @ z))[None]])
+    return answers
+
+
+def _all_queries_ask(q, k, v):
+    S, z, answers = (
+        torch.zeros(q.shape[1], v.shape[1]),
+        torch.zeros(q.shape[1]),
+        torch.zeros_like(v),
+    )
+    for t in range(len(q)):
+        S += torch.outer(k[t], v[t])
+        z += k[t]
+        answers[t] = (q @ S)[t] / (q @ z)[t]
+    return answers
+
+
+def _in_float64(q, k, v):
+    q, k, v = q.double(), k.double(), v.double()
+    S, z, answers = q.new_zeros(q.shape[1], v.shape[1]), q.new_zeros(q.shape[1]), []
+    for asks, key, value in zip(q, k, v, strict=True):
+        S, z = S + torch.outer(key, value), z + key
+        answers.append(asks @ S / (asks @ z))
+    return torch.stack(answers)
+
+
+def _in_chunks(q, k, v):
+    S, z, answers = torch.zeros(q.shape[1], v.shape[1]), torch.zeros(q.shape[1]), []
+    for start in range(0, len(q), 4):
+        asks, keys, values = (each[start : start + 4] for each in (q, k, v))
+        weights = (asks @ keys.T).tril()
+        sums = asks @ z + weights.sum(1)
+        answers.append((asks @ S + weights @ values) / sums[:, None])
+        S, z = S + keys.T @ values, z + keys.sum(0)
+    return torch.cat(answers)
+
+
+@pytest.mark.parametrize("right", [_rows_put_together, _all_queries_ask, _in_float64, _in_chunks])
+def test_other_right_recurrences_pass(right):
+    assert recurrent.mark(right).passed
 
 
 def test_a_text_has_different_keys_and_a_window_of_the_same_memory_holds_thirteen_pairs(chapter):

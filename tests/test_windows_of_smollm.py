@@ -275,6 +275,14 @@ def test_what_stands_first_is_looked_at_to_the_end_of_the_text(text):
 
 
 @pytest.mark.parametrize("text", ["pages", "ferry"])
+def test_a_token_that_sees_only_itself_gets_the_weight_of_the_first(text):
+    of = gave("weight_on_kept", text=text)
+    first = of["first 1, last 127"]
+    for place in ("40th", "90th"):
+        assert of[f"{place} alone, last 127"] > 0.8 * first > 10 * of[f"{place}, last 127"]
+
+
+@pytest.mark.parametrize("text", ["pages", "ferry"])
 def test_it_is_the_place_and_not_the_token(text):
     of = gave("screen", text=text, group="128", front=False)
     cost = of["last 128"]["mean"] - of["whole past"]["mean"]

@@ -334,3 +334,42 @@ def sheet_written_anew(q, k, v):
         q[i] @ (k[: i + 1].T @ v[: i + 1]) / (q[i] @ k[: i + 1].sum(0)) for i in range(len(q))
     ]
     return torch.stack(answers)
+
+
+@mistake("recurrent", caught_by="is the average of all values", hint="What is left of the first")
+def window_of_nine(q, k, v):
+    """Forgets what is older than nine tokens."""
+    spans = [slice(max(0, i - 8), i + 1) for i in range(len(q))]
+    return torch.stack([
+        asks @ (k[span].T @ v[span]) / (asks @ k[span].sum(0)) for asks, span in zip(q, spans, strict=True)
+    ])  # fmt: skip
+
+
+@mistake("recurrent", caught_by="is the average of all values", hint="What is left of the first")
+def sheet_wiped(q, k, v):
+    """Begins a new sheet every sixteen tokens."""
+    parts = zip(*(each.split(16) for each in (q, k, v)), strict=True)
+    return torch.cat([_divided(*part, lambda asks, z, n: asks @ z) for part in parts])
+
+
+@mistake("recurrent", caught_by="has a memory that doesn't grow", hint="Do you keep S")
+def list_of_sheets(q, k, v):
+    """Keeps S and z of each token."""
+    sheets = [(torch.zeros(k.shape[1], v.shape[1]), torch.zeros(k.shape[1]))]
+    for outer, key in _read(q, k, v):
+        sheets.append((sheets[-1][0] + outer, sheets[-1][1] + key))
+    return torch.stack([
+        asks @ S / (asks @ z) for asks, (S, z) in zip(q, sheets[1:], strict=True)
+    ])  # fmt: skip
+
+
+@mistake("recurrent", caught_by="has a memory that doesn't grow", hint="Did you leave PyTorch")
+def plain_lists(q, k, v):
+    """Computes all weights in plain Python."""
+    keys, values, answers = k.tolist(), v.tolist(), []
+    for i, asks in enumerate(q.tolist(), start=1):
+        weights = [sum(a * b for a, b in zip(asks, key, strict=True)) for key in keys[:i]]
+        columns = zip(*values[:i], strict=True)
+        sums = [sum(a * b for a, b in zip(weights, column, strict=True)) for column in columns]
+        answers.append([each / sum(weights) for each in sums])
+    return torch.tensor(answers)

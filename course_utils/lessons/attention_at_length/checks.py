@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
@@ -15,19 +16,52 @@ from course_utils.kit.on_paper import on_paper
 from course_utils.lessons.attention_at_length.blocks import fused, in_blocks
 
 
-class _Largest(TorchFunctionMode):
-    """Counts the numbers of the largest tensor that an operation makes, and those that all operations read."""
+class _Watch(TorchFunctionMode):
+    """Counts numbers: those of the largest tensor that an operation makes, and those that are held and read.
 
-    count = read = 0
+    Args:
+        free: a tensor whose reading doesn't count.
+
+    Attributes:
+        count: numbers of the largest tensor.
+        held: the most numbers at one time in all tensors made so far that somebody still holds.
+        read: numbers that all operations read. Views and putting tensors together don't count.
+    """
+
+    count = held = read = 0
+
+    def __init__(self, free: Tensor | None = None):
+        super().__init__()
+        self._free = set() if free is None else {_place(free)}
+        self._living: dict[int, tuple[StorageWeakRef, int]] = {}
+        self._numbers = 0  # of `_living`, where some may be dead already
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         made = func(*args, **(kwargs or {}))
-        results, inputs = _tensors([made]), _tensors(args)
+        results, inputs = _tensors([made]), _tensors([*args, *(kwargs or {}).values()])
         self.count = max([self.count, *(each.numel() for each in results)])
-        memory = {each.untyped_storage().data_ptr() for each in inputs}
-        if any(each.untyped_storage().data_ptr() not in memory for each in results):  # no view
-            self.read += sum(each.numel() for each in inputs)
+        places = {_place(each) for each in inputs}
+        new = [each for each in results if _place(each) not in places]  # no views
+        for each in new:
+            self._hold(each)
+        if new and func not in (torch.cat, torch.concat, torch.stack, torch.vstack):
+            self.read += sum(each.numel() for each in inputs if _place(each) not in self._free)
         return made
+
+    def _hold(self, result: Tensor) -> None:
+        storage = result.untyped_storage()
+        numbers = storage.nbytes() // result.element_size()
+        self._living[_place(result)] = StorageWeakRef(storage), numbers
+        self._numbers += numbers
+        if self._numbers > self.held:
+            alive = {at: each for at, each in self._living.items() if not each[0].expired()}
+            self._living, self._numbers = alive, sum(numbers for _, numbers in alive.values())
+            self.held = max(self.held, self._numbers)
+
+
+def _place(tensor: Tensor) -> int:
+    """What a tensor has in common with its views, and with no other tensor that lives at the same time."""
+    return tensor.untyped_storage()._cdata
 
 
 def _tensors(values) -> list[Tensor]:
@@ -39,8 +73,8 @@ def _tensors(values) -> list[Tensor]:
 
 
 @contextmanager
-def _largest() -> Iterator[_Largest]:
-    with torch.no_grad(), _Largest() as mode:
+def _watch(free: Tensor | None = None) -> Iterator[_Watch]:
+    with torch.no_grad(), _Watch(free) as mode:
         yield mode
 
 
@@ -57,7 +91,7 @@ def _inputs(n: int = 10, scale: float = 1.0) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _answers(candidate: Candidate, *inputs: Tensor, size: int) -> Tensor:
-    return expect_tensors(candidate(*inputs, size), "answers", "log-sum-exp")[0]
+    return expect_tensors(candidate(*inputs, size), "answers", "log-sum-exp")[0].to(inputs[2])
 
 
 @attention_in_blocks.must("returns answers (n, d_v), and log-sum-exps (n, 1)")
@@ -201,7 +235,7 @@ def never_has_whole_matrix(candidate):
     block to the next: c, s and y.
     """
     q, k, v = (torch.randn(64, 2) for _ in range(3))
-    with _largest() as most:
+    with _watch() as most:
         candidate(q, k, v, 4)
     expect(
         most.count <= 64 * 8,
@@ -241,12 +275,16 @@ def _parallel(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return weights @ v / weights.sum(1, keepdim=True)
 
 
+def _recurrent(candidate: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return expect_shape(candidate(q, k, v), tuple(v.shape)).to(v)
+
+
 @recurrent.must("gives an answer for each token")
 def gives_answer_for_each_token(candidate):
     """What is an answer? The query times S, a row with an entry for each column of the values. `torch.stack` makes one
     tensor of a list of rows.
     """
-    expect_shape(candidate(*_features()), (9, 3))
+    _recurrent(candidate, *_features())
 
 
 @recurrent.must("answers the first token with its own value")
@@ -256,7 +294,7 @@ def answers_first_with_own_value(candidate):
     Is the answer divided by the query times z?
     """
     q, k, v = _features()
-    answers = candidate(q, k, v)
+    answers = _recurrent(candidate, q, k, v)
     first, hint = answers[0], ""
     of_sheets = (q @ k.T).tril() @ v
     nearly = {
@@ -285,12 +323,11 @@ def answers_first_with_own_value(candidate):
 def doesnt_see_later_tokens(candidate):
     """Is S complete before the first token asks? It may hold only what was read so far."""
     q, k, v = _features()
-    before = candidate(q, k, v)
+    before = _recurrent(candidate, q, k, v)
     k, v = k.clone(), v.clone()
     k[6:], v[6:] = 5, 5
-    expect_close(
-        candidate(q, k, v)[:6], before[:6], "after a change of token 6, the answers before"
-    )
+    after = _recurrent(candidate, q, k, v)
+    expect_close(after[:6], before[:6], "after a change of token 6, the answers before")
 
 
 @recurrent.must("is the average of all values so far, weighted by φ(q)·φ(k)")
@@ -300,7 +337,7 @@ def is_weighted_average(candidate):
     Do both S and z keep what earlier tokens have written, and does each query get divided by its own sum?
     """
     q, k, v = _features()
-    answers, hint = candidate(q, k, v), ""
+    answers, hint = _recurrent(candidate, q, k, v), ""
     if torch.allclose(answers, v, atol=1e-5):
         hint = (
             "Each token gets its own value back. Do S and z keep what earlier tokens have written?"
@@ -310,6 +347,10 @@ def is_weighted_average(candidate):
     elif torch.allclose(answers, v.cumsum(0) / torch.arange(1, 10)[:, None], atol=1e-5):
         hint = "That's the plain mean of the values so far. Where do the query and the key come in?"
     expect_close(answers, _parallel(q, k, v), entry="row", hint=hint)
+    q, k, v = _features(200)
+    hint = "Nine tokens are answered rightly. What is left of the first token when the last one asks? It stays in S."
+    answers = _recurrent(candidate, q, k, v)
+    expect_close(answers, _parallel(q, k, v), "in a text of 200 tokens", entry="row", hint=hint)
 
 
 @recurrent.must("has a memory that doesn't grow with the text")
@@ -317,17 +358,29 @@ def has_memory_of_fixed_size(candidate):
     """Do you compute all weights, a table of n × n, or keep S for each token? Only S and z, as they are now, may go
     from one token to the next.
     """
-    q, k, v = torch.rand(200, 3), torch.rand(200, 3), torch.rand(200, 2)
-    with _largest() as most:
+    q, k, v = torch.rand(100, 16), torch.rand(100, 16), torch.rand(100, 15)
+    with _watch(free=q) as most:
         candidate(q, k, v)
     expect(
-        most.count <= 200 * 3,
-        f"with 200 tokens a tensor has {most.count:,} numbers, expected at most those of the inputs",
+        most.count <= k.numel(),
+        f"with 100 tokens a tensor has {most.count:,} numbers, expected at most those of the inputs",
     )
-    with _largest() as least:
-        candidate(q[:50], k[:50], v[:50])
+    expect(
+        most.read >= k.numel() + v.numel(),
+        "we count what tensors read, and yours read less than the whole text",
+        hint="Did you leave PyTorch, with `tolist` or NumPy? Let S and z be tensors.",
+    )
+    q = q[:25].clone()
+    with _watch(free=q) as least:
+        candidate(q, k[:25], v[:25])
+    each = (most.held - least.held) / 75
+    expect(
+        each < 120,
+        f"each token adds {each:.0f} numbers to what is kept; S has 240",
+        hint="Do you keep S, or the product of a key and a value, for each token? Which S does the next token need?",
+    )
     expect(
         most.read < 6 * least.read,
-        f"a text of 200 tokens costs {most.read / max(least.read, 1):.0f} times what one of 50 costs, expected 4",
+        f"a text of 100 tokens costs {most.read / least.read:.0f} times what one of 25 costs, expected 4",
         hint="Do you read all earlier keys again for each token? S and z hold what you need of them.",
     )

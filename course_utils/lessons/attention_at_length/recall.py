@@ -59,11 +59,30 @@ def signed(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return q @ (k.mT @ v) / 8
 
 
-def _trained(chapter: SimpleNamespace, how: str, dim: int, **settings) -> tuple[dict, dict]:
+def positive(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """`signed` of the page's positive features: linear attention without its division."""
+    return signed(F.elu(q) + 1, F.elu(k) + 1, v)
+
+
+def divided(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Attention with q · k itself as the weight, of either sign, divided by the sum of the weights' absolute values."""
+    weights = q @ k.mT
+    return weights @ v / weights.abs().sum(-1, keepdim=True)
+
+
+def _trained(
+    chapter: SimpleNamespace, how: str, dim: int, width: int = WIDTH, **settings
+) -> tuple[dict, dict]:
     """Result and curves of a training; its accuracies on texts for the choice of a rate, and on others."""
-    attend = {"softmax": whole, "linear": chapter.linear_attention, "signed": signed}[how]
+    attend = {
+        "softmax": whole,
+        "linear": chapter.linear_attention,
+        "signed": signed,
+        "positive": positive,
+        "divided": divided,
+    }[how]
     torch.manual_seed(settings["seed"])
-    model, curve = chapter.Recall(attend, dim), []
+    model, curve = chapter.Recall(attend, dim, width), []
 
     def watch(step: int, model: nn.Module) -> None:
         if step % 1000 == 0:
@@ -84,13 +103,22 @@ SIDES = ({"how": "softmax", "dim": 8}, *({"how": "linear", "dim": dim} for dim i
         *grid(SIDES, RATES, SEEDS),
         *grid(SIDES[3:], [1.0], SEEDS),
         *grid([{"how": "signed", "dim": 16}], (0.001, *RATES[:4]), SEEDS),
+        *grid([{"how": "positive", "dim": 16}], RATES[:4], SEEDS),
+        *grid([{"how": "divided", "dim": 16}], RATES[:4], SEEDS),
     ],
     chapter=NAMES,
 )
 def recalled(chapter: SimpleNamespace, *, how: str, dim: int, rate: float, seed: int) -> dict:
-    """A network trained on texts of 4 to 64 pairs, with a softmax, with linear attention, or with `signed`."""
+    """A network trained on texts of 4 to 64 pairs, with a softmax, linear attention, or without parts of it."""
     result, curves = _trained(chapter, how, dim=dim, steps=STEPS, rate=rate, seed=seed)
     return {"result": result, "curves": curves}
+
+
+@stored(cases=[{"dim": 8, "width": 8}], rates=RATES[:3], seeds=SEEDS, chapter=NAMES)
+def small_pairs(chapter: SimpleNamespace, *, dim: int, width: int, rate: float, seed: int) -> dict:
+    """A softmax with keys and values of a few numbers, trained for as many steps as the page's own network."""
+    result, _ = _trained(chapter, "softmax", dim, width, steps=1500, rate=rate, seed=seed)
+    return {"result": result}
 
 
 @stored(cases=[{"how": "linear", "dim": 16}], seeds=SEEDS, chapter=NAMES)

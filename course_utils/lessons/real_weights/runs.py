@@ -305,6 +305,7 @@ through = of_lesson(
     ],
 )
 weight_on_first = of_lesson(windows.weight_on_first, [{"text": text} for text in windows.TEXTS])
+weight_on_kept = of_lesson(windows.weight_on_kept, [{"text": text} for text in ("pages", "ferry")])
 logits_in_pieces = of_lesson(windows.logits_in_pieces, [{}])
 evicted = of_lesson(windows.evicted, [{}])
 

@@ -272,22 +272,48 @@ def weight_on_first(lm: SmolLM, text: str) -> dict[str, list[float]]:
     "by_layer": over heads and the queries from the 128th on; "by_block": over heads and layers 12 to 29, for each 64
     queries; "second, by_layer": those on the second token.
     """
-    ids, seen = ids_of(lm, text), []
-
-    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, **_: bool) -> Tensor:
-        k, v = shared(q, k, v)
-        weights = dot_product_weights(q, k, mask)
-        seen.append(weights[0, ..., :2].mean(0))
-        return weights @ v
-
-    with attending(lm.model, attend):
-        losses(lm.model, ids, causal_mask(ids.shape[1] - 1))
-    first, second = torch.stack(seen).unbind(-1)  # (layers, queries)
+    ids = ids_of(lm, text)
+    seen = weights_on(lm.model, ids, causal_mask(ids.shape[1] - 1), [0, 1])
+    first, second = seen.unbind(-1)  # (layers, queries)
     return {
         "by_layer": first[:, FROM:].mean(1).tolist(),
         "by_block": first[12:].mean(0).view(-1, BLOCK).mean(1).tolist(),
         "second, by_layer": second[:, FROM:].mean(1).tolist(),
     }
+
+
+def weight_on_kept(lm: SmolLM, text: str) -> dict[str, float]:
+    """View → the mean weight on the position that it keeps beside its window.
+
+    The mean is over heads, layers 12 to 29, and the queries from the 256th on, whose window has left it behind.
+    """
+    ids, gave = ids_of(lm, text), {}
+    first = "first 1, last 127"
+    for name, view in {first: VIEWS["128"][first], **VIEWS["alone"]}.items():
+        seen = weights_on(lm.model, ids, view.mask(ids.shape[1] - 1), view.always)
+        gave[name] = seen[12:, 2 * FROM :].mean().item()
+    return gave
+
+
+def weights_on(model: GPT, ids: Tensor, mask: Tensor, keys: Sequence[int]) -> Tensor:
+    """Weights on some positions, (layers, n − 1, keys), means over heads, if every layer looks through a mask.
+
+    Args:
+        ids: (1, n).
+        mask: (n − 1, n − 1), True = may attend.
+        keys: the positions.
+    """
+    seen = []
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, **_: bool) -> Tensor:
+        k, v = shared(q, k, v)
+        weights = dot_product_weights(q, k, mask)
+        seen.append(weights[0][..., list(keys)].mean(0))
+        return weights @ v
+
+    with attending(model, attend):
+        losses(model, ids, mask)
+    return torch.stack(seen)
 
 
 # A cache that throws away ---------------------------------------------------------------------------

@@ -21,6 +21,7 @@ RATES, SEEDS = (0.001, 0.003, 0.01, 0.03), range(3)
 NAMES = ("Copier", "texts", "train")
 """The names of the page that the runs need."""
 LONG, FIRST_FALL, ONE_LAYER = 1500, 400, 8000
+LATER = 700, 2100, 6000
 """Steps of the trainings that are cut, of those from other starts, which end after the first fall, and of one layer."""
 
 
@@ -152,6 +153,23 @@ def one_head(chapter: SimpleNamespace, *, seed: int) -> dict:
         one, several = by_followers(model(ids[:, :-1]), ids, lengths)
     back = {name: w[0] for name, w in circuits.looks_back(model, ids, lengths).items()}
     return {"result": {"one follower": one, "several": several} | back}
+
+
+@stored(cases=[{"seed": seed} for seed in SEEDS], chapter=NAMES)
+def later(chapter: SimpleNamespace, *, seed: int) -> dict:
+    """What erased entries leave of the page's network after 700, 2,100 and 6,000 steps."""
+    ids, lengths = texts_to_measure(chapter)
+    curves: dict[str, list] = {which: [] for which in cuts.SHOWN}
+
+    def watch(step: int, model: nn.Module) -> None:
+        if step not in LATER:
+            return
+        previous = circuits.look(model, ids, lengths).pair[0]
+        for which, logits in cuts.erasures(model, ids, previous, cuts.SHOWN).items():
+            curves[which].append([step, round(cuts.measured(logits, ids, lengths)[1], 3)])
+
+    trained(chapter, watch, rate=0.01, seed=seed, steps=LATER[-1])
+    return {"result": {which: curve[-1][1] for which, curve in curves.items()}, "curves": curves}
 
 
 @stored(
