@@ -209,7 +209,7 @@ without_notes.rename_axis("erased").map("{:.2f}".format)
 
 # %% [markdown]
 # **Letters with several followers need the diagonal of this map, and nothing else of it.**
-# Erasing it costs more than ablating the whole head, because here, too, the other entries mislead the network when they are left alone.
+# Erasing it costs more than ablating the whole head, because here, too, the other entries mislead the network when they remain.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -270,7 +270,7 @@ with cu.guard(
 #
 # What the chapter says of one network was measured in twelve, three at each of four rates, after 1,500 steps.
 # Here are means over three seeds.
-# The columns say what is copied by the whole network, without the diagonal of the QK map, without the whole map, and if moreover the other head of layer 0 is ablated for the keys of layer 1.
+# The columns say what is copied by the whole network, without the diagonal of the QK map, without the whole map, and without both the whole map and the other head of layer 0 (ablated for the keys of layer 1).
 # The last column has letters with several followers, without the diagonal of the third map.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -314,10 +314,11 @@ rows.groupby("rate")[list(columns.values())].mean().set_axis(list(columns), axis
 # Of the letters with several followers 0.53 to 0.59 are right then, without positions in the queries and keys of layer 1 only 0.45 to 0.48, and with our circuit 0.25.
 # Without the diagonal of the QK map, 0.07 to 0.22 of all letters are right at this time.
 #
-# Three more remarks.
+# Four more remarks.
 # Which two heads the film shows was decided by their attention in texts, after the training.
 # The chapter's cuts in SmolLM2 set heads to zero, and zeros alone don't single out head 16.0, because two heads of the first layers cost nearly as much.
 # If an ablated head says its mean, as in our network, 16.0 leaves 0.14, and those two leave 0.28 and 0.54.
+# Our heads cover for each other while both speak, but in some models **backup heads** begin to work only when another head is ablated ([Wang et al., 2023](https://arxiv.org/abs/2211.00593)).
 #
 # Back to the chapter: [What heads learn](19_what_heads_learn.ipynb).
 
@@ -388,6 +389,9 @@ with cu.guard(
 # %% [markdown]
 # ## References
 #
+# - Wang, K., Variengien, A., Conmy, A., Shlegeris, B. and Steinhardt, J. (2023).
+#   [Interpretability in the wild: a circuit for indirect object identification in GPT-2 small](https://arxiv.org/abs/2211.00593).
+#   ICLR.
 # - Xiao, G. et al. (2024).
 #   [Efficient streaming language models with attention sinks](https://arxiv.org/abs/2309.17453).
 #   ICLR.

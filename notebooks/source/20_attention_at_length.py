@@ -60,12 +60,12 @@ cu.recall("real_weights", "gpt")
 #
 # It seems so, because a softmax divides by a sum over *all* keys, and first subtracts the largest of *all* scores, so that no exponential overflows.
 # But we can begin early and correct later ([Milakov and Gimelshein, 2018](https://arxiv.org/abs/1805.02867); [Rabe and Staats, 2021](https://arxiv.org/abs/2112.05682)).
-# While we go over the keys, we keep for each query a running maximum *c* of its scores, a running sum of the exponentials, and the same sum with the values:
+# While we go over the keys, we keep for each query a running maximum *c* of its scores, a running sum of the exponentials, and a running sum of the exponentials times the values:
 #
 # $$s = \sum_j e^{a_j - c}, \qquad y = \sum_j e^{a_j - c}\, v_j.$$
 #
 # The answer so far is *y* / *s*.
-# When a block brings a larger score, both old sums were taken with too small a *c*.
+# When a block brings a larger score, both old sums were computed with a *c* that is now too small.
 # So we rescale them by multiplying both by $e^{c_{\text{old}} - c_{\text{new}}}$.
 #
 # Here one query looks at twelve keys, three at a time.
@@ -83,7 +83,8 @@ cu.explore.blocks()
 #
 # Write causal attention for all queries at once, `size` keys at a time, with exponentials and without `softmax`.
 # `scores_of(q, k, block)` gives the scores of all queries with one block of keys, already divided by √d.
-# Its shape is (n, block), `block` is a slice such as `slice(0, 256)`, and a key that comes after its query has the score −∞.
+# It returns a row for each query and a column for each key of the block, and a key that comes after its query has the score −∞.
+# (`block` is a slice, such as `slice(0, 256)`.)
 # Begin with c = −∞ and with zeros for s and y, where `c` and `s` have the shape (n, 1).
 # Return the answers and also c + ln s, the **[log-sum-exp](C_glossary.ipynb#log-sum-exp)** of each row.
 # We'll need it for the gradients.
@@ -191,7 +192,7 @@ pd.DataFrame(
 # The whole matrix needs 3.5 gigabytes, because PyTorch holds it several times: as scores, as weights and as their gradients.
 # Our blocks need less than 0.1, if their weights are recomputed.
 # But twice as many tokens still take about four times as long, because there are *n*² scores to compute.
-# (PyTorch's built-in attention computes in blocks, too, in compiled code.)
+# (PyTorch's built-in attention is compiled, and computes in blocks, too.)
 #
 # On a GPU blocks also save time, because their scores never leave the chip's small, fast memory.
 # This is **[FlashAttention](C_glossary.ipynb#flash-attention)** ([Dao et al., 2022](https://arxiv.org/abs/2205.14135)).
@@ -257,16 +258,16 @@ cu.checks.cache_on_paper(cache_on_paper_solution)
 
 # %% [markdown]
 # SmolLM2's parameters take 0.54 gigabytes, so the cache of such a text would weigh far more than the model.
-# Here are larger models, at two bytes a number.
+# Here are larger models, at two bytes a number (KV: keys and values).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 pd.DataFrame(
     {
         name: {
-            "heads of queries": config.heads,
-            "heads of keys and values": config.kv_heads,
+            "query heads": config.heads,
+            "KV heads": config.kv_heads,
             "kB a token": f"{config.cache_bytes(1) / 1e3:,.0f}",
-            "GB for 100,000 tokens": f"{config.cache_bytes(100_000) / 1e9:,.1f}",
+            "GB for 100,000": f"{config.cache_bytes(100_000) / 1e9:,.1f}",
         }
         for name, config in windows.CONFIGS.items()
         if name != "SmolLM2 135M"
@@ -276,10 +277,10 @@ pd.DataFrame(
 # %% [markdown]
 # In Llama 3.1 each group of four query heads shares one head of keys and values.
 # This is **[grouped-query attention](C_glossary.ipynb#grouped-query-attention)** ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)).
-# In Mistral 7B v0.1 a layer looks at the last 4,096 tokens only, so its cache stops growing there.
+# In Mistral 7B v0.1 a layer looks only at the last 4,096 tokens, so its cache stops growing there.
 # (Of these models only Llama 3.1 was made for 100,000 tokens.)
 #
-# What does SmolLM2 need on one core for a token after 512 others?
+# How long does SmolLM2 take for a token on one core when it reads 512 tokens at once, and when it writes the next one?
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 pace = cu.stored_run("real_weights", "writing").result
@@ -297,9 +298,8 @@ pd.DataFrame(
 # %% [markdown]
 # Reading a text (**prefill**) is cheap, because each parameter is fetched from memory once for all 512 tokens.
 # But to write one token (**decoding**), a model fetches all parameters and its whole cache, and does only a few operations with each number.
-# Much of the time it waits for memory, so writing is **[memory-bound](C_glossary.ipynb#memory-bound)**.
+# So a good part of the time goes into fetching, and we say that writing is **[memory-bound](C_glossary.ipynb#memory-bound)**.
 # Eight texts side by side share the parameters, but not their caches.
-# So at length, where the caches outweigh the parameters, this saves little.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -444,7 +444,7 @@ stored = {
     if run.config["seed"] == 0
 }
 fig, ax = cu.subplots(
-    width=6.4, height=3.4,
+    width=4, height=3.4,
     alt="Accuracy over the number of pairs, 4 to 64. The softmax stays at 1. Linear attention with keys of size 32 stays near 1 and ends above 0.9, with 16 it bends to about 0.6, with 8 to about 0.25. "
     "A thin gray line, a window with the memory of the linear attention of size 16, falls from 1 at 13 pairs to 0.2.",
 )  # fmt: skip
@@ -457,7 +457,7 @@ room = recall.pairs_of_same_memory(16)
 ns = range(4, 65)
 ax.plot(ns, [recall.in_a_window(n, room) for n in ns], color=cu.COLORS["line"], linewidth=1.2,
         label=f"only the last {room} pairs")  # fmt: skip
-ax.plot(64, found, "o", color=cu.COLORS["value"], label=f"yours, keys of size {dim}")
+ax.plot(64, found, "o", color=cu.COLORS["value"], label=f"trained here, keys of size {dim}")
 ax.set_xticks(recall.PAIRS, recall.PAIRS)
 ax.minorticks_off()
 ax.set(xlabel="pairs in the text", ylabel="accuracy", ylim=(0, 1.05))
@@ -465,17 +465,20 @@ ax.legend(loc="lower left", fontsize=8)
 fig
 
 # %% [markdown]
-# **A softmax finds all 64 values, even with keys of size 8. The sheet blurs more and more with every pair.**
+# **A softmax finds all 64 values, even with keys of size 8. The sheet blurs as pairs are added.**
 # With keys of size 16 it still finds 98% of 16 pairs, but 64% of 64.
 # It forgets the first pair no sooner than the last, because a sum has no order.
 # A larger state blurs later: set `dim` to 64, and run that cell and the folded one with the plot again.
 #
-# Most of this blur is the price of positive weights that add up to 1.
-# Without positive features, and without the division, *S* alone finds 92% of 64 pairs.
+# Most of this blur is the price of weights that can't be negative: no pair can take away what another has added.
+# With signed weights, and no division, *S* alone finds 92% of 64 pairs.
+# (Without the division alone it finds no more than before.)
 #
-# Yet even the blurred sheet uses its memory well.
+# Does the sheet save memory?
 # With keys of size 16 and values of size 64, *S* and *z* have 16 · 64 + 16 = 1,040 entries.
-# A cache of that size would hold 13 pairs of 16 + 64 numbers each, and nothing of the others (gray line).
+# A cache of as many numbers keeps 13 of *these* pairs, and forgets the others (gray line).
+# But a cache may keep smaller ones: with keys and values of size 8 it holds all 64 pairs, and a softmax finds them all.
+# So here the sheet saves nothing, but it never grows.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -497,14 +500,21 @@ with cu.guard(
         if (run.config["how"], run.config["dim"]) == ("linear", 16)
     )
     assert room == 13 and recall.numbers_kept(16) == 1040
-    assert min(at_64["linear", 16]) > 2 * recall.in_a_window(64, room)
 
 with cu.guard(
-    "Without positive features and without a division the same S finds more than 90% of 64 pairs."
+    "A cache of 64 pairs with keys and values of size 8 is smaller than the sheet, and a softmax finds all of them."
 ):
-    assert len(at_64["signed", 16]) == 3 and all(
-        0.91 < share < 0.93 for share in at_64["signed", 16]
-    )
+    small = cu.stored_runs("attention_at_length", "small_pairs")
+    assert len(small) == 9 and min(run.result["64"] for run in small) > 0.999
+    assert recall.numbers_kept(16) > 64 * (8 + 8)
+
+with cu.guard(
+    "With signed weights the same S finds more than 90% of 64 pairs, divided or not, and without the division alone no more."
+):
+    for how in ("signed", "divided"):
+        assert len(at_64[how, 16]) == 3 and all(0.91 < share < 0.93 for share in at_64[how, 16])
+    assert len(at_64["positive", 16]) == 3
+    assert 0.6 < min(at_64["positive", 16]) < max(at_64["positive", 16]) < 0.65
 
 with cu.guard("More training adds little: twice as many steps, or texts of 64 pairs alone."):
     longer = cu.stored_runs("attention_at_length", "trained_longer")
@@ -518,7 +528,7 @@ with cu.guard("More training adds little: twice as many steps, or texts of 64 pa
 # Ordinary text isn't a telephone book, and what comes next in it depends mostly on what came just before.
 # So a **sliding window**, which keeps only the last keys and values, should cost little.
 # But on the first screen it cost almost one nat a token, and much less when the first token stayed.
-# With this token even a window of 32 beats the last 128: for *this course* the loss is 4.33 instead of 4.56.
+# With this token even a window of 32 beats the last 128.
 #
 # In the later layers of SmolLM2 about a third of all weight lies on the first token, which is called an **[attention sink](C_glossary.ipynb#attention-sink)**.
 # One explanation is that a softmax has to put all of its weight somewhere, even in a head that needs nothing from this text.
@@ -530,18 +540,18 @@ with cu.guard("More training adds little: twice as many steps, or texts of 64 pa
 cu.predict(
     "Now we keep the token at position 40 instead of the first, and blindfold it: in every layer it may look only at itself, so it knows nothing of the 40 tokens before it. What happens to the loss?",
     [
-        "it stays where it was",
-        "it rises, because the token knows less",
-        "it falls to what it was with the first token",
-        "it falls halfway",
+        "It stays where it was",
+        "It rises, because the token knows less",
+        "It falls to what it was with the first token",
+        "It falls halfway",
     ],
-    answer="it falls to what it was with the first token",
+    answer="It falls to what it was with the first token",
     wrong={
-        "it stays where it was": "It's the same token, at the same position. But does it look the same to the other tokens, now that it has seen only itself?",
-        "it rises, because the token knows less": "The token does know less. But what did the first token know about the text?",
-        "it falls halfway": "In what way would the blindfolded token still differ from the first? Only in what it says and in where it stands.",
+        "It stays where it was": "It's the same token, at the same position. But does it look the same to the other tokens, now that it has seen only itself?",
+        "It rises, because the token knows less": "The token does know less. But what did the first token know about the text?",
+        "It falls halfway": "In what way would the blindfolded token still differ from the first? Only in what it says and in where it stands.",
     },
-    why="Without a blindfold the first token is the only one that sees only itself. With it the token at position 40 is such a token, too, and the model may rest its weight there.",
+    why="Without a blindfold the first token is the only one that sees only itself. With it the token at position 40 is such a token, too, and in the later layers the model rests as much of its weight there (about 40%).",
 )
 
 # %% tags=["hide-input", "hide-output"] jupyter={"source_hidden": true, "outputs_hidden": true}
@@ -555,19 +565,19 @@ rows = {
 pd.DataFrame({"loss": {name: pages[view]["mean"] for name, view in rows.items()}}).round(2)
 
 # %% [markdown]
-# With the blindfold the loss falls from 4.56 to 3.90, to two decimals the same as with the first token.
+# With the blindfold the loss falls to 3.90, as with the first token.
 # **Another token takes the place of the first if it sees only itself.**
 # Neither what it says nor where it stands matters here.
 # Let it see a single neighbor, and in nine of ten trials it is worth nothing again.
-# In training one such token was always in sight, and the model may have learned to rest its weight there.
+# In training one such token was always in sight, and the model may have learned to rely on it.
 #
 # As a window moves on, it leaves the first token behind, and with it the only one that sees only itself.
-# (If nobody may *ever* look at the first token, the second sees only itself and [becomes the sink](19_what_heads_learn_further.ipynb#Attention-sinks).)
 # [Xiao et al. (2024)](https://arxiv.org/abs/2309.17453) found in much larger models that the first tokens have to stay.
 #
-# If you have SmolLM2's weights, you can try a window of your own: `last` is the number of last tokens, `always` lists the positions that are kept as well, and `alone` those that see only themselves.
+# If you have SmolLM2's weights, you can try a window of your own.
 
 # %% tags=["nbval-ignore-output"]
+# the last tokens, positions that are always kept, and those that see only themselves
 lm = smollm.reference() if cached("smollm2") else None  # without the weights: as recorded
 gave = smollm.known(windows.through, lm, last=15, always=[0], alone=[])
 print("loss {loss:.2f} on 1,024 tokens, {whole past:.2f} with the whole past".format(**gave))
@@ -602,6 +612,17 @@ with cu.guard(
         for place in ("40th", "90th"):
             assert abs(means[f"{place} alone, last 127"] - means["first 1, last 127"]) < 0.03
             assert means[f"{place}, last 127"] > means["last 128"] - 0.05
+
+with cu.guard(
+    "In layers 12 to 29 a token that sees only itself gets as much weight as the first, and one that sees others hardly any."
+):
+    for run in cu.stored_runs("real_weights", "weight_on_kept"):
+        on = run.examples[0]["gave"]
+        for place in ("40th", "90th"):
+            assert abs(on[f"{place} alone, last 127"] - on["first 1, last 127"]) < 0.01
+            assert on[f"{place}, last 127"] < 0.01
+    on = cu.stored_run("real_weights", "weight_on_kept", text="pages").examples[0]["gave"]
+    assert round(on["40th alone, last 127"], 1) == round(on["first 1, last 127"], 1) == 0.4
 
 with cu.guard("If it sees one neighbor, it is worth nothing again, in nine of ten trials."):
     worth = [
@@ -638,29 +659,25 @@ with cu.guard("A small GPT has no sink: with the first token in its window it is
 # %% [markdown]
 # ## The bill
 #
-# | | memory for token *n* | work for token *n* | what changes | what it forgets |
-# |---|---|---|---|---|
-# | the whole past, in blocks | *n* keys and values a head | *n* scores a head | nothing | nothing |
-# | heads that share | *n* keys and values a group | *n* scores a head | fewer keys and values | nothing |
-# | linear attention | *S* and *z* | always the same | no softmax | everything a little |
-# | the first token and the last *w* − 1 | *w* keys and values | *w* scores | a shorter past | all older tokens, except what those in between pass on |
+# | at token *n* | keeps | computes | forgets |
+# |---|---|---|---|
+# | whole past, in blocks | *n* keys and values a head | *n* scores a head | nothing |
+# | heads that share | *n* keys and values a group | *n* scores a head | nothing |
+# | linear attention | *S* and *z* | always the same | a little of each |
+# | first token and last *w* − 1 | *w* keys and values a head | *w* scores a head | older tokens, except what those in between pass on |
 #
 # **To store less of the past, we let heads share keys and values, blur them together, or drop tokens.
 # If we drop tokens, one has to stay.**
+# (One can also store each number in fewer bits, or compress keys and values, as in [DeepSeek-V2](https://arxiv.org/abs/2405.04434).)
 #
 # <details><summary><em>How sure is this?</em></summary>
 #
 # SmolLM2's numbers hold for its four-bit file and one text; four other texts gave the same picture.
-# In ten of ten trials the blindfolded token did as well as the first, and once even with a neighbor.
-# Four tokens from elsewhere don't replace the first, and the second makes things worse.
-# Without the first tokens the perplexity of models of Xiao et al. rises by factors from 1.5 (Falcon 7B) to almost a thousand (Llama 2 13B), and here by 1.9.
 # A small GPT of ours has no sink at all, so a softmax alone doesn't make one.
-# To read past the trained length, a model has to count positions inside the window, as in Xiao et al.
-# Here this changes nothing, and a cache that throws old tokens away does what the mask does.
 #
-# We trained the telephone-book networks at four to six learning rates, nearly always with three seeds.
-# The softmax finds all pairs at small rates only.
-# The curves show 6,000 steps at the best rates, and your network takes 1,500.
+# We trained the telephone-book networks at three to six learning rates, nearly always with three seeds.
+# With values of size 64, the softmax finds all pairs only at small rates.
+# The curves show 6,000 steps at the best rates, and the network trained here takes 1,500, as do those with keys and values of size 8.
 # Twice as many steps, or texts of 64 pairs alone, add little.
 #
 # </details>
@@ -670,9 +687,8 @@ with cu.guard("A small GPT has no sink: with the first token in its window it is
 #
 # - The running sums of a softmax can be rescaled, so exact attention can be computed in blocks.
 #   This saves memory, not work.
-# - A cache grows with every token. Linear attention has a memory of fixed size, in which every pair blurs the others a little.
+# - A cache grows with every token. Linear attention has a memory of fixed size, in which pairs blur each other once there are many for its size.
 # - SmolLM2 can read through a window if the window keeps a token that sees only itself, such as the first.
-#   There it may rest the weight that it doesn't need.
 
 # %% [markdown] tags=["next"]
 # Next: [a project of your own](D_capstone.ipynb).
@@ -693,6 +709,8 @@ cu.quiz("attention_at_length")
 # - Dao, T., Fu, D. Y., Ermon, S., Rudra, A. and Ré, C. (2022).
 #   [FlashAttention: Fast and memory-efficient exact attention with IO-awareness](https://arxiv.org/abs/2205.14135).
 #   NeurIPS.
+# - DeepSeek-AI (2024).
+#   [DeepSeek-V2: A strong, economical, and efficient mixture-of-experts language model](https://arxiv.org/abs/2405.04434).
 # - Katharopoulos, A., Vyas, A., Pappas, N. and Fleuret, F. (2020).
 #   [Transformers are RNNs: Fast autoregressive Transformers with linear attention](https://arxiv.org/abs/2006.16236).
 #   ICML.

@@ -97,7 +97,7 @@ def _answers(candidate: Candidate, *inputs: Tensor, size: int) -> Tensor:
 @attention_in_blocks.must("returns answers (n, d_v), and log-sum-exps (n, 1)")
 def returns_two_tensors(candidate):
     """What shape do c and s have? `amax(dim=1, keepdim=True)` and `sum(dim=1, keepdim=True)` give (n, 1), which
-    spreads over the columns of a block and of the values.
+    broadcasts over the columns of a block and of the values.
     """
     answers, lse = expect_tensors(candidate(*_inputs(), 4), "answers", "log-sum-exp")
     expect_shape(answers, (10, 3))

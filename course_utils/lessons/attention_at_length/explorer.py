@@ -193,7 +193,7 @@ class Sums:
         if read > 1 and not rises:
             line = "No larger score, so the old sums stay."
         self.words.set_text(
-            f"{line}\nsum of the exponentials: $s = {s:.3f}$\nthe same times values: $y = {y:.3f}$\n"
+            f"{line}\nsum of the exponentials: $s = {s:.3f}$\nexponentials times values, summed: $y = {y:.3f}$\n"
             f"answer so far: $y / s = {y / s:.3f}$\nall keys at once: ${self.exact:.3f}$"
         )
         return (

@@ -44,7 +44,7 @@ def film() -> Explorer:
 def own_film(frames: Sequence[dict] | None = None) -> Explorer:
     """Explorer of the reader's own training; without `frames`, as in the book, of the stored one with the same seed."""
     first = stored_runs("what_heads_learn", "filmed")[0].examples
-    caption = "The same film of your own training. The book shows training 1 here."
+    caption = "Your own training as a film. In the book it is training 1."
     return _explorer("own_film", {"yours": frames or first}, caption, STEPS[-1])
 
 
