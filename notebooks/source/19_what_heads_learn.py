@@ -119,7 +119,7 @@ by_hand.rename_axis("letters in a block").map("{:.2f}".format)
 
 # %% [markdown]
 # **Two attentions copy without a mistake**, as long as no letter occurs twice in a block.
-# If `k` has had two followers equally often, this circuit can't decide.
+# If `k` has had two followers, this circuit takes the more frequent one, and it can't decide at a tie.
 #
 # Here the *keys* of layer 1 hold the notes of layer 0 (**[K-composition](C_glossary.ipynb#composition)**).
 # In other circuits the *query* holds a note (**Q-composition**).
@@ -295,8 +295,6 @@ fig
 # In `k g b k` a head of layer 1, standing at the last `k`, gives the position of `g` a score.
 # One part of this score comes from the note *after k*: if the previous-token head, at `g`, looks mostly at the first `k`, this part is nearly proportional to the diagonal entry of row *k*.
 # To erase an entry, we put the mean of its row in its place, in both heads of layer 1.
-#
-# We erase the diagonal, the 992 other entries, or the whole map.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -321,7 +319,7 @@ by_erasing.rename_axis("erased").round(2)
 
 # %% [markdown]
 # **Of this map the network uses only the diagonal**: without the other 992 entries all of the copying stays, and without the diagonal four of five letters are lost.
-# (After 6,000 steps it is about every second one, because the network learns other ways, too.)
+# (After 6,000 steps about half are lost, because the network learns other ways, too.)
 # Erasing the whole map costs *less* than erasing only its diagonal, because the entries that remain mislead the network.
 #
 # ## Who is hurt?
@@ -393,7 +391,7 @@ by_ablating.rename({"whole": "nothing"}).rename_axis("ablated").round(2)
 
 # %%
 def patched(model, ids, run, where):
-    """Probabilities of the next letter, with one activation as in another run."""
+    """Probabilities of the next letter, if the piece `where` is as in `run`, a recording of another text."""
     with cu.intervene(model) as acts, torch.no_grad():
         acts.patch(None, run, **where)  # None: an attention, not another part
         return model(ids)[:, -1].softmax(-1)

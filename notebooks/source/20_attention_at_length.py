@@ -472,7 +472,7 @@ fig
 #
 # Most of this blur is the price of weights that can't be negative: no pair can take away what another has added.
 # With signed weights, and no division, *S* alone finds 92% of 64 pairs.
-# (Without the division alone it finds no more than before.)
+# (Leaving out the division alone changes hardly anything.)
 #
 # Does the sheet save memory?
 # With keys of size 16 and values of size 64, *S* and *z* have 16 · 64 + 16 = 1,040 entries.
