@@ -258,13 +258,13 @@ cu.checks.cache_on_paper(cache_on_paper_solution)
 
 # %% [markdown]
 # SmolLM2's parameters take 0.54 gigabytes, so the cache of such a text would weigh far more than the model.
-# Here are larger models, at two bytes a number (KV: keys and values).
+# Here are larger models, at two bytes a number (Q: queries, KV: keys and values).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 pd.DataFrame(
     {
         name: {
-            "query heads": config.heads,
+            "Q heads": config.heads,
             "KV heads": config.kv_heads,
             "kB a token": f"{config.cache_bytes(1) / 1e3:,.0f}",
             "GB for 100,000": f"{config.cache_bytes(100_000) / 1e9:,.1f}",
@@ -554,7 +554,7 @@ cu.predict(
     why="Without a blindfold the first token is the only one that sees only itself. With it the token at position 40 is such a token, too, and in the later layers the model rests as much of its weight there (about 40%).",
 )
 
-# %% tags=["hide-input", "hide-output"] jupyter={"source_hidden": true, "outputs_hidden": true}
+# %% tags=["remove-input", "hide-output"] jupyter={"source_hidden": true, "outputs_hidden": true}
 pages = explorer.losses_of("pages", "128", "sizes", "alone")
 rows = {
     "the last 128": "last 128",

@@ -78,7 +78,7 @@ def layer_1_exchanged(ids):
     return attend(100 * before @ letter.T, letter)
 
 
-@mistake("copy_by_hand", caught_by="says g at the second k", hint="with notes as values")
+@mistake("copy_by_hand", caught_by="says g at the second k", hint="if they were its values as well")
 def says_the_note(ids):
     """Has the notes as values of layer 1."""
     letter, position = _one_hot(ids)
