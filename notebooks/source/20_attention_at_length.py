@@ -258,16 +258,15 @@ cu.checks.cache_on_paper(cache_on_paper_solution)
 
 # %% [markdown]
 # SmolLM2's parameters take 0.54 gigabytes, so the cache of such a text would weigh far more than the model.
-# Here are larger models, at two bytes a number (Q: queries, KV: keys and values).
+# Here are larger models, at two bytes a number (KV: keys and values).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 pd.DataFrame(
     {
         name: {
-            "Q heads": config.heads,
+            "query heads": config.heads,
             "KV heads": config.kv_heads,
-            "kB a token": f"{config.cache_bytes(1) / 1e3:,.0f}",
-            "GB for 100,000": f"{config.cache_bytes(100_000) / 1e9:,.1f}",
+            "GB for 100,000 tokens": f"{config.cache_bytes(100_000) / 1e9:,.1f}",
         }
         for name, config in windows.CONFIGS.items()
         if name != "SmolLM2 135M"
