@@ -170,7 +170,7 @@ def _claims(source: str) -> str:
     title = "\n".join(claims.values())
     summary, computed = "".join(claims), f"<pre>{title}</pre>"
     if len(claims) > 1:
-        summary = f"{len(claims)} statements of this section are computed"
+        summary = f"{len(claims)} statements above are computed"
         computed = "".join(f"<p>{claim}</p><pre>{test}</pre>" for claim, test in claims.items())
     opened = f'<summary title="{title}"><span>✓</span> {summary}</summary>'
     return f'<details class="cu-claim">{opened}{computed}</details>'
