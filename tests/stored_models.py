@@ -15,6 +15,7 @@ from course_utils.models.transformer import Transformer
 from course_utils.models.vision import ViT
 
 KINDS = {
+    "assistant": GPT,
     "bahdanau": AttentionTranslator,
     "bert": BERT,
     "everyday": Transformer,

@@ -28,6 +28,7 @@ CLOSER = {"closer": "1", "map": "1.3", "cell": "0.1", "operation": "merge"}
 LONG = "there were three mirrors near the window and the old wuman is sleeping ."
 FULL: dict[str, dict] = {
     "alignment": {"sentence": LONG, "map": "1.3", "cell": "cross:0.4", "operation": "merge"},
+    "assistant": {"question": "Which pet does Gus Brook have ?"},
     "bert": {"sentence": "the old wuman is ___ near the old church .", **CLOSER},
     "character_gpt": {"rate": "0.01", "seed": "7"},
     "colors": {"symbols": "8", "sees": "counts", "painted": "012"},
@@ -85,6 +86,7 @@ TABLE = (
 )
 MADE: dict[str, tuple[tuple, list[str]]] = {
     "alignment": (("i'm home .",), ["je suis chez moi .", "are not known"]),
+    "assistant": (("Where does Gus Voss live ?",), ["No biography tells of", "Gladly"]),
     "bert": (("he ___ to .",), ["likes␣", "data-choice"]),
     "character_gpt": ((0.01, 3), ["Step 0: validation loss", "The clock in the tower"]),
     "colors": ((8, "counts"), ["The filled symbols are ", "number 1 of 8"]),
@@ -150,6 +152,8 @@ def test_what_a_notebook_keeps_makes_the_widget_again(kind):
         ("alignment", ("colorless green ideas .",), "does not know: colorless, ideas"),
         ("translator", ("colorless green ideas .",), "does not know: colorless, ideas"),
         ("translator", ("  ",), "is empty; write at least one word"),
+        ("assistant", ("Where does Gus Wuman live ?",), "do not know: wuman"),
+        ("assistant", ("  ",), "is empty; write at least one word"),
         ("bert", ("she wants to read .",), "write ___ where a word is missing"),
         ("gpt", ("a", -0.1), "temperature=-0.1; 0 to 2"),
         ("gpt", ("a", 2.1), "temperature=2.1; 0 to 2"),
@@ -304,6 +308,7 @@ def test_it_is_for_everyone(browser, kind, file):
 
 NAMED: dict[str, str] = {
     "alignment": "pizza mange mirrors wuman",
+    "assistant": "Penn Paris Gladly Brook",
     "bert": "novel wants wuman woman",
     "character_gpt": "clock",
     "gpt": "wants wuman woman sleeping",

@@ -302,6 +302,32 @@ def gpt(prompt: str = "she wants to", temperature: float = 0.7, seed: int = 0) -
     return Live("gpt", {"prompt": prompt, "temperature": temperature, "seed": seed})
 
 
+ASSISTANTS = ("assistant_read", "assistant_asked", "assistant_prefers", "assistant_overdone")
+"""The four stages of `assistant`, from a pretrained model on."""
+
+
+@kind("Live assistant", models=ASSISTANTS, style="assistant")
+def assistant(question: str = "Where does Yara Penn live ?") -> Live:
+    """One question for four stages of a small GPT: pretrained, fine-tuned on answers, and twice trained on preferences.
+
+    Args:
+        question: what is asked first, in words of its world.
+
+    Raises:
+        ValueError: a word of `question` is not in the vocabulary, or there is none.
+    """
+    known = {word.lower() for word in bundle(ASSISTANTS[0])["vocabularies"]["words"]}
+    words = tokenize(question)
+    if not words:
+        raise ValueError(f"question={question!r} is empty; write at least one word")
+    if unknown := [word for word in words if word not in known]:
+        raise ValueError(
+            f"question={question!r} has words that the models do not know: {', '.join(unknown)}; "
+            "write others in their place"
+        )
+    return Live("assistant", {"question": question})
+
+
 @kind("Live patches", models=("vit",), style="patches")
 def patches(garment: str = "boot") -> Live:
     """A garment in sixteen patches, which a reader forbids until a stored vision transformer calls it another one.
