@@ -690,8 +690,7 @@ with cu.guard("A small GPT has no sink: with the first token in its window it is
 # - SmolLM2 can read through a window if the window keeps a token that sees only itself, such as the first.
 
 # %% [markdown] tags=["next"]
-# Next: [a project of your own](D_capstone.ipynb).
-# The path to a real model ends here.
+# Next: [From GPT to an assistant](21_from_gpt_to_assistant.ipynb), where a small GPT learns to answer, and makes things up.
 
 # %% [markdown]
 # ## Quiz

@@ -69,6 +69,12 @@ cu.seed_everything(0)
 # For example, if 3 of 4 links that were found are among 4 right ones, the rate is 1 − 6/8 = 0.25.
 # *Taught in* [Alignment error rate](06_bahdanau_attention.ipynb#Alignment-error-rate).
 #
+# ### <a id="answer-mask"></a>answer mask
+#
+# In fine-tuning on questions and answers, the choice of the targets that count in the loss: the tokens of the answer and the `<eos>` after it.
+# For example, the question *Where does Zeno Cole live ?* is read, but none of its words is a target.
+# *Taught in* [Train on the answers only](21_from_gpt_to_assistant.ipynb#Train-on-the-answers-only).
+#
 # ### <a id="attention"></a>attention
 #
 # A weighted average of values, in which a query decides the weights by how well it fits each key.
@@ -337,6 +343,13 @@ cu.seed_everything(0)
 # For example, with a dilation of 3, a window of three words reads the words i, i − 3 and i − 6.
 # *Taught in* [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention).
 #
+# ### <a id="direct-preference-optimization"></a>direct preference optimization
+#
+# A training on pairs of answers, DPO: a logistic regression of which answer is preferred.
+# Its logit, the **margin**, is β times the difference of their log-ratios to a reference model.
+# For example, the loss is ln 2 as long as the model is still the reference.
+# *Taught in* [Which of two answers is better?](21_from_gpt_to_assistant.ipynb#Which-of-two-answers-is-better?).
+#
 # ### <a id="dot-product"></a>dot product
 #
 # The sum of the products of two vectors, entry by entry.
@@ -561,6 +574,12 @@ fig
 # For example, the Gaussian kernel of width 1 turns the distances 0, 1 and 2 into 1, 0.61 and 0.14.
 # *Taught in* [Weighted averages: near points count more](02_kernel_regression.ipynb#Weighted-averages:-near-points-count-more), [Five kernels and one number](02_kernel_regression_further.ipynb#Five-kernels-and-one-number).
 #
+# ### <a id="kl-divergence"></a>KL divergence
+#
+# The **Kullback–Leibler divergence** of a model from a reference: the mean of ln π(y) − ln π₀(y) over the texts y that the model writes.
+# For example, it is 0 as long as both give every text the same probability, and positive otherwise.
+# *Taught in* [Which of two answers is better?](21_from_gpt_to_assistant.ipynb#Which-of-two-answers-is-better?).
+#
 # ### <a id="kv-cache"></a>KV cache
 #
 # The keys and values of all tokens so far, kept while decoding, so each step computes them for one new token only.
@@ -779,6 +798,12 @@ fig
 # The rule that turns gradients into steps of the parameters.
 # For example, plain gradient descent subtracts the gradient times the learning rate, and [Adam](#adam) also divides it by its usual size.
 # *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop).
+#
+# ### <a id="over-optimization"></a>over-optimization
+#
+# A number, such as a reward, is pushed up until it no longer measures what we wanted.
+# For example, the margin of DPO rises while the answers fall apart, because the margin is only a difference.
+# *Taught in* [Which of two answers is better?](21_from_gpt_to_assistant.ipynb#Which-of-two-answers-is-better?).
 #
 # ### <a id="overfitting"></a>overfitting
 #

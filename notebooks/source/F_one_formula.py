@@ -190,6 +190,7 @@ pd.DataFrame(
 # | [Real weights](18_real_weights.ipynb) | a block of today and a reader of four-bit numbers; a real language model in your class; the layer that looks a country up, the heads that copy |
 # | [What heads learn](19_what_heads_learn.ipynb) | a circuit by hand that copies; two maps read from the weights; erasures, ablations and patches with their controls |
 # | [Attention at length](20_attention_at_length.ipynb) | exact attention in blocks of keys; a cache in bytes; linear attention as a recurrence; windows over a text, and the one token that has to stay |
+# | [From GPT to an assistant](21_from_gpt_to_assistant.ipynb) | a GPT that answers, by a mask on its loss; where made-up answers come from; DPO, its margin and what it hides; on its further page what β decides, and a text that SmolLM2 learns with LoRA, or reads |
 
 # %% [markdown]
 # ## Where to go from here
