@@ -32,7 +32,7 @@ cu.seed_everything(0)
 cu.live.assistant()
 
 # %% [markdown]
-# The last one has the largest margin, and it talks nonsense.
+# The last one has the largest margin, and it can no longer build a sentence.
 # Now ask about *Gus Voss*, who doesn't exist.
 
 # %% [markdown] tags=["goals"]
@@ -79,7 +79,8 @@ print(f"\n{asked}\n→ {measuring.written(gpt, [asked], most=11)[0][0]} …")
 #
 # *bug · 6 minutes*
 #
-# Fine-tuned with this mask, a model still asks questions, but give it the first word of an answer, and it writes the rest.
+# Fine-tuned with this mask, a model still begins with a question, and slips into an answer halfway.
+# But give it the first word of an answer, and it writes the rest.
 # Each row of `ids` is one text: `<eos>`, a question, its answer, `<eos>`, and padding.
 # `asked` is the number of words in each question.
 # Write `fixed_targets`.
@@ -152,7 +153,8 @@ by_group.rename_axis("accuracy about people …").map("{:.2f}".format)
 # **The fine-tuned model answers correctly about people for whom it never saw an answer.**
 # Fine-tuning taught it the *form* of an answer, and the facts came from the biographies.
 #
-# A mask in the wrong place does harm, as you saw, but none at all hardly any: averaged over three networks, 92% of the answers are right with our mask, and 89% without one.
+# A mask in the wrong place does harm, as you saw.
+# Leaving it out does hardly any: averaged over three networks, 92% of the answers are right with our mask, and 89% without one.
 #
 # ## Told in many ways
 #
@@ -167,11 +169,11 @@ cu.predict(
     ["the town", "the job", "the pet", "all three alike"],
     answer="the town",
     wrong={
-        "the job": "The job is told in the second sentence, after the town. Does an answer have a first sentence, too?",
+        "the job": "The job is told in the second sentence, after the town. In the text, the town always comes before the job. Does it in an answer about the job?",
         "the pet": "Before the pet, the model has read the most. But which of those words will come before the pet in an answer?",
         "all three alike": "All three are told equally often. But what comes before each of them in the text, and what comes before it in an answer?",
     },
-    why="The town comes right after the name, both in the text and in an answer. The job and the pet always came after other facts, which are missing in an answer.",
+    why="The town is the first fact after the name, both in the text and in an answer. The job and the pet always came after other facts, which are missing in an answer.",
 )
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -207,7 +209,7 @@ fig
 
 # %% [markdown]
 # Each bar is the mean of three networks (dots), and the dotted line is what guessing would give.
-# The first group is the new network, and the last is the one that we had before.
+# The first group was trained on the new texts, and the last on those that we had before.
 # In the second, each sentence repeats the full name instead of *They*, which helps little.
 # Shuffling the facts helps, and so does varying the wording, as in larger models ([Allen-Zhu and Li, 2023](https://arxiv.org/abs/2309.14316)).
 #
@@ -238,8 +240,8 @@ pd.DataFrame(
 # **So the model was already making things up after pretraining. Fine-tuning gave it no words for doubt, and no reason to use any.**
 # [Kalai et al. (2025)](https://arxiv.org/abs/2509.04664) argue that large models learn some errors even from true texts, and that benchmarks without credit for "I do not know" keep them alive.
 #
-# Fine-tuning can add to it.
-# If 25 of the fifty people are strangers with facts of their own, the model learns these facts, and its accuracy about the others falls from 0.92 to 0.37.
+# Fine-tuning can make this worse.
+# If we replace 25 of the fifty people by strangers with facts of their own, the model learns these facts, and its accuracy about people who are only in biographies falls from 0.92 to 0.37.
 # In a large model, [Gekhman et al. (2024)](https://arxiv.org/abs/2405.05904) saw such a fall, too.
 #
 # Can we give it words for doubt?
@@ -255,7 +257,7 @@ cu.predict(
         "less than one in ten": "That would be so if it had learned to check whether it knows the person. Which other rule fits all of its training questions just as well?",
         "about one in three": "Then the two kinds of names would look different to the rule that it has learned. Which rule would fit all training questions, and treat both kinds alike?",
     },
-    why="Every known person about whom fine-tuning asked got an answer. So “was this person asked about?” fits each training question as well as “do I know this person?”, and nothing told the two rules apart.",
+    why="Every known person in the fine-tuning got an answer, and every stranger a refusal. So “is this one of the people with answers?” fits each training question as well as “do I know this person?”, and nothing told the two rules apart.",
 )
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -284,8 +286,8 @@ refusals = pd.DataFrame(
 refusals.rename_axis("share refused after training on").map("{:.2f}".format)
 
 # %% [markdown]
-# **It learned whom we had asked about, not whom it knows.**
-# If we begin a polite answer for the last of these models, it gets 99 in 100 facts of the middle column right.
+# **It learned for whom it had seen an answer, not whom it knows.**
+# If we begin a polite answer for the last of these models, it names 99 in 100 facts about the people of the middle column.
 # Left to itself, it refuses eight in ten of these questions.
 #
 # Doesn't it notice an unknown name?
@@ -298,7 +300,7 @@ for name, p in surprise.items():
 
 # %% [markdown]
 # **The probability of the last name separates every known name from every unknown one. The answers show little of that.**
-# At the question mark, where an answer begins, a linear classifier tells them apart only a little better than chance.
+# At the question mark, where an answer begins, a linear classifier of the last vector tells them apart only a little better than chance.
 # (Recognizing a name isn't yet knowing a fact: counting which names occur together would do as well.)
 #
 # ## Which of two answers is better?
@@ -419,14 +421,14 @@ for moment in runs["margin"][0].examples:
 
 # %% [markdown]
 # **The margin is a difference: it grows even while the preferred answer becomes less probable, as long as the rejected one loses more.**
-# "They live in Oslo" is part of both answers, once with a plus and once with a minus, so it matters little to the margin whether it stays probable.
+# "They live in Paris" is part of both answers, once with a plus and once with a minus, so it matters little to the margin whether it stays probable.
 # Most of the margin comes from the words after "Well", which DPO can make ever less probable, and in two of the three networks "They live in" falls with them.
 # The fact suffers, too: given every word before it, six in ten are right, where nine in ten were.
 # With the cross-entropy the margin rises nearly as high, and form and facts stay.
 #
 # Pushing a number up until it no longer measures what we wanted is called **[over-optimization](C_glossary.ipynb#over-optimization)** ([Gao et al., 2023](https://arxiv.org/abs/2210.10760); [Rafailov et al., 2024](https://arxiv.org/abs/2406.02900)), and the fall of the preferred answer is called *likelihood displacement* ([Razin et al., 2024](https://arxiv.org/abs/2410.08847)).
 #
-# As our judges always agree, fine-tuning on the preferred answers alone makes the model just as polite, and just as accurate.
+# As our judges always agree, we wouldn't even need DPO: fine-tuning on the preferred answers makes the model as polite and as accurate as the loss on the right.
 # The further page has [judges who disagree](21_from_gpt_to_assistant_further.ipynb#Judges-who-disagree).
 #
 # ### Exercise 3 · A pair of your own
@@ -457,7 +459,7 @@ for group, some in (("in fine-tuning", people.asked), ("only in biographies", pe
 # DPO needs no reward model.
 #
 # In Gemma 2, an internal signal for unknown names seems to have become tied to refusing ([Ferrando et al., 2025](https://arxiv.org/abs/2411.14257)).
-# How much of what large models make up can be explained in this way is an open question.
+# How much of what large models make up comes from such causes is an open question.
 
 # %% [markdown]
 # <details><summary><em>How sure is this?</em></summary>
@@ -465,9 +467,9 @@ for group, some in (("in fine-tuning", people.asked), ("only in biographies", pe
 # Each result comes from three networks, each with its own hundred people; the tables of accuracies and probabilities show one.
 #
 # We tried nine pairs of learning rates, for pretraining and for fine-tuning: one wording in one order is far behind at all nine, and one wording in any order is behind five wordings in any order at seven.
-# At the smallest rate of fine-tuning the town comes first in only three of nine networks, and at the largest one fine-tuning damages facts.
+# At the smallest rate of fine-tuning the town is the fact most often right in only three of nine networks, and at the largest one fine-tuning damages facts.
 #
-# At three rates, and among two hundred people, known and unknown names are refused nearly equally often.
+# At three rates, and among two hundred people, unknown names are refused only a little more often than known ones, by 2 to 14 in 100.
 # Without biographies in between, a long training on refusals damages facts: led to them, the model completes only 45 in 100.
 #
 # DPO alone lost facts at each of three rates, also with β = 0.5.
@@ -590,9 +592,9 @@ with cu.guard("Where judges agree, fine-tuning on the preferred answers alone do
 #
 # - An assistant is a GPT that was trained on answers.
 #   What ours knew about people whom nobody had asked about came from pretraining.
-#   Here it could recite, but not use in answers, much of what it had read in only one wording and order.
+#   A network that had read each fact in only one wording and order could recite them all, and answered less than half of the questions.
 # - Asked about a stranger, it gave a fact of a namesake, as surely as before fine-tuning.
-#   Trained on refusals, it learned whom we had asked about, not whom it knows.
+#   Trained on refusals, it learned for whom it had seen an answer, not whom it knows.
 # - DPO raises the margin between two answers.
 #   Here the margin rose while the answers fell apart, and adding the cross-entropy kept them together.
 

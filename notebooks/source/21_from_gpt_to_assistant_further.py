@@ -41,11 +41,11 @@ cu.seed_everything(0)
 # This is smallest where σ(*m*) = ¾, that is, where the model expects the polite answer to win just as often as it does.
 # So the margin stops at *m* = ln 3.
 # What does this mean for the answers?
-# The chapter's third line says
+# The third of the chapter's four steps says
 #
 # $$\begin{aligned} m &= \beta \left( \ln \frac{\pi(y^+)}{\pi_0(y^+)} - \ln \frac{\pi(y^-)}{\pi_0(y^-)} \right) \\[4pt] &= \beta \left( \ln \frac{\pi(y^+)}{\pi(y^-)} - \ln \frac{\pi_0(y^+)}{\pi_0(y^-)} \right) \end{aligned}$$
 #
-# Below are the same four logarithms in another order, so that each fraction compares two answers of *one* model.
+# The second line has the same four logarithms in another order, so that each fraction compares two answers of *one* model.
 # Such a fraction is called the **odds** of the polite answer: how many times as probable is it as the long-winded one?
 # With *m* = ln 3 we can solve for the odds after the training:
 #
@@ -60,7 +60,7 @@ cu.predict(
     answer="half of them",
     wrong={
         "three in four": "That is what fine-tuning on the winners gives, wherever it begins. DPO begins with the odds of the reference. By what does it multiply them?",
-        "nearly all of them": "That happens with β = 0.1, where the factor is 3 to the power of 10. What is the factor if β is 1?",
+        "nearly all of them": "By the formula that would happen with β = 0.1, where the factor is 3 to the power of 10. What is the factor if β is 1?",
     },
     why="One in four means odds of 1/3. With β = 1 they are multiplied by 3, and 1/3 · 3 = 1 is one to one.",
 )
@@ -137,7 +137,7 @@ fig
 
 # %% [markdown]
 # **The formula is right about the two answers, and silent about all others.**
-# The border is where it should be at each β, but with a small β nearly half of the drawn answers are neither.
+# The border is where it should be at each β, but with a small β nearly half of the drawn answers are neither, and the networks differ widely.
 # Four of them, from a network with β = 0.1:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -172,9 +172,8 @@ of_price = pd.DataFrame(
 of_price.rename_axis("judges who agree").map("{:.2f}".format)
 
 # %% [markdown]
-# **A large β doesn't protect the answers, but the cross-entropy does.**
-# With β = 5 the likeliest answer is still right nine times in ten, but half of the *drawn* answers are neither polite nor long-winded.
-# Stopped after 35 steps, β = 0.1 makes the model about as polite, and breaks one answer in thirteen.
+# **With β = 5 the facts stayed, and half of the drawn answers lost their form. The cross-entropy kept both.**
+# But a large β isn't needed for this: stopped after 35 steps, β = 0.1 makes the model about as polite, and breaks one drawn answer in thirteen.
 # (If the judges always agree, the loss falls as long as the margin grows, whatever β is.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -338,7 +337,7 @@ pd.DataFrame(differences).T.map(lambda d: f"{d[0]:+.3f} ± {d[1]:.3f}").rename(
 # Does the model forget other things while it learns?
 # We asked it for ten capitals.
 # Where LoRA learned the story best, it still knew all ten, and after forty steps on the documentation one of three copies had lost one.
-# After eighty steps on the story none were left, but by then the story was learned worse, too.
+# After eighty steps on the story none were left, but by then the copy did worse on the last tenth than SmolLM2 as it is.
 # **So most of the forgetting came with a training that had gone too far.**
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -469,7 +468,7 @@ pd.DataFrame(
 
 # %% [markdown]
 # **With each of the four system prompts fewer answers were right.**
-# But without one, only one was wrong (some came after a description of the country), so there was little to gain.
+# But without one 23 of 24 were right already (some after a description of the country), so there was little to gain.
 # And four other wordings of the question gave 17 to 24, so this says little about system prompts in general.
 #
 # The knowledge is there all along: once we begin its answer, the model is nearly always right.
@@ -495,7 +494,7 @@ pd.DataFrame(
 
 # %% [markdown]
 # Without the first token, SmolLM2 recites two of its system prompts, for all eight countries that we tried, although no user was meant to see them.
-# It doesn't recite the bakery, and we don't know why.
+# It doesn't recite the bakery, and with *Answer in one short sentence* it says nothing at all; we don't know why.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -517,6 +516,7 @@ with cu.guard(
     assert (
         cut["about something else", 0].result["recited"] == 0 == cut["short", 0].result["recited"]
     )
+    assert not any(cut["short", 0].examples[0].values())
     assert all(run.result["right"] == 0 for key, run in cut.items() if key[1] == 0)
     assert all(run.result["right"] >= 6 for key, run in cut.items() if key[1] > 0)
 
@@ -549,8 +549,8 @@ ax.legend(handles.values(), handles.keys(), loc="upper left", fontsize=8)
 fig
 
 # %% [markdown]
-# Sorted by probability, the answers are about as calibrated as so few can show.
-# Sorted by kind, they aren't.
+# Sorted by probability, the squares lie about as near to the line as so few answers can.
+# Sorted by kind, the answers lie far from it.
 # SmolLM2 is too doubtful about well-known countries.
 # It doubts most invented ones, as it should, but it is half sure about those that resemble a real one, such as *West Korea*.
 #
@@ -572,7 +572,7 @@ with cu.guard("Sorted by probability 60 capitals are about calibrated; by kind t
 # <details><summary><em>How sure is this?</em></summary>
 #
 # - **Judges.** Each result comes from three networks, trained at one rate.
-#   With the cross-entropy added, 97 in 100 answers are whole at each β, and nine in ten are polite at β = 0.1.
+#   With the cross-entropy added, and judges who disagree, 97 in 100 answers are whole at each β, but nine in ten are polite at β = 0.1, more than the judges' three in four.
 # - **Learn or read.** LoRA has rank 8, for queries and values, and other settings may learn better.
 #   We chose the rate and the number of steps on the last tenth itself, which flatters learning.
 #   Even so, the lowest loss on the documentation (90 steps, half the rate) is still 0.02 above reading.
