@@ -152,7 +152,7 @@ def test_what_a_notebook_keeps_makes_the_widget_again(kind):
         ("alignment", ("colorless green ideas .",), "does not know: colorless, ideas"),
         ("translator", ("colorless green ideas .",), "does not know: colorless, ideas"),
         ("translator", ("  ",), "is empty; write at least one word"),
-        ("assistant", ("Where does Gus Wuman live ?",), "do not know: wuman"),
+        ("assistant", ("Where does Gus Wuman live ?",), "does not know: wuman"),
         ("assistant", ("  ",), "is empty; write at least one word"),
         ("bert", ("she wants to read .",), "write ___ where a word is missing"),
         ("gpt", ("a", -0.1), "temperature=-0.1; 0 to 2"),

@@ -10,7 +10,7 @@ import torch
 from course_utils.data.images import load_fashion_mnist
 from course_utils.data.prose import Subwords, story_text
 from course_utils.data.regression import noisy_sine
-from course_utils.data.text import Vocabulary, tokenize
+from course_utils.data.text import tokenize
 from course_utils.kit.live.bitmaps import bitmap
 from course_utils.kit.live.bundles import bundle
 from course_utils.kit.live.widget import KINDS, Live, kind
@@ -186,15 +186,16 @@ def character_gpt(rate: float = 0.003, seed: int = 0) -> Live:
 # Stored models --------------------------------------------------------------------------------------------------------
 
 
-def _refuse_unknown(sentence: str, model: str) -> None:
-    """Refuse a first sentence without a word, or with one that is not in the vocabulary of a stored translator."""
-    known = Vocabulary.from_tokens(bundle(model)["vocabularies"]["source"])
-    words = tokenize(sentence)
+def _refuse_unknown(model: str, vocabulary: str = "source", **text: str) -> None:
+    """Refuse a first text, by its parameter, without a word or with one that a stored model does not know."""
+    known = {word.lower() for word in bundle(model)["vocabularies"][vocabulary]}
+    ((name, said),) = text.items()
+    words = tokenize(said)
     if not words:
-        raise ValueError(f"sentence={sentence!r} is empty; write at least one word")
+        raise ValueError(f"{name}={said!r} is empty; write at least one word")
     if unknown := [word for word in words if word not in known]:
         raise ValueError(
-            f"sentence={sentence!r} has words that the translator does not know: {', '.join(unknown)}; "
+            f"{name}={said!r} has words that the model does not know: {', '.join(unknown)}; "
             "write others in their place"
         )
 
@@ -217,7 +218,7 @@ def translator(
     Raises:
         ValueError: a word of `sentence` is not in the vocabulary, or there is none.
     """
-    _refuse_unknown(sentence, "translator_fr")
+    _refuse_unknown("translator_fr", sentence=sentence)
     arguments = {"sentence": sentence, "checkpoints": checkpoints}
     arguments |= {"compact": compact, "everyday": everyday}
     later = ("translator_fr_0", "translator_fr_100") * checkpoints + ("everyday_fr",) * everyday
@@ -236,7 +237,7 @@ def machine(sentence: str = "Tom doesn't know Anna.", off: Sequence[str] = ()) -
     Raises:
         ValueError: a word of `sentence` is not in the vocabulary, or there is none; or a part is unknown.
     """
-    _refuse_unknown(sentence, "translator_fr")
+    _refuse_unknown("translator_fr", sentence=sentence)
     if unknown := [part for part in off if part not in PARTS]:
         raise ValueError(f"off={unknown!r} are no parts; there are {', '.join(PARTS)}")
     return Live("machine", {"sentence": sentence, "off": list(off)})
@@ -256,7 +257,7 @@ def alignment(sentence: str = "please eat a pizza .") -> Live:
     Raises:
         ValueError: a word of `sentence` is not in the vocabulary, or there is none.
     """
-    _refuse_unknown(sentence, "bahdanau_fr")
+    _refuse_unknown("bahdanau_fr", sentence=sentence)
     return Live("alignment", {"sentence": sentence})
 
 
@@ -316,15 +317,7 @@ def assistant(question: str = "Where does Yara Penn live ?") -> Live:
     Raises:
         ValueError: a word of `question` is not in the vocabulary, or there is none.
     """
-    known = {word.lower() for word in bundle(ASSISTANTS[0])["vocabularies"]["words"]}
-    words = tokenize(question)
-    if not words:
-        raise ValueError(f"question={question!r} is empty; write at least one word")
-    if unknown := [word for word in words if word not in known]:
-        raise ValueError(
-            f"question={question!r} has words that the models do not know: {', '.join(unknown)}; "
-            "write others in their place"
-        )
+    _refuse_unknown(ASSISTANTS[0], "words", question=question)
     return Live("assistant", {"question": question})
 
 
