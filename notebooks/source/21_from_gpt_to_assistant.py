@@ -389,7 +389,7 @@ cu.equal(dpo_loss, logistic_regression, *(-20 * torch.rand(4, 5)), beta=0.1)
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 LOSSES = {"margin": "DPO alone", "margin and likelihood": "and cross-entropy"}
 runs = {
-    loss: cu.stored_runs("from_gpt_to_assistant", "preferring", loss=loss, agree=1.0, rate=0.0001)
+    loss: cu.stored_runs("from_gpt_to_assistant", "preferring", loss=loss, rate=0.0001)
     for loss in LOSSES
 }
 LINES = (("margin", "key"), ("preferred", "query"), ("right", "value"), ("polite", "plum"))
@@ -561,7 +561,7 @@ with cu.guard(
 with cu.guard(
     "With β up to 0.5, DPO alone loses facts at each rate, and with the cross-entropy they stay, with nearly as high a margin."
 ):
-    for run in cu.stored_runs(SLUG, "preferring", agree=1.0):
+    for run in cu.stored_runs(SLUG, "preferring"):
         if run.config["loss"] in ("margin", "margin, larger beta"):
             assert run.result["margin"] > 3.5 and run.result["preferred"] < 0
             assert run.result["right"] < 0.7
@@ -570,6 +570,15 @@ with cu.guard(
             assert run.result["polite"] == 1 and run.result["drawn, polite"] > 0.9
     for run in cu.stored_runs(SLUG, "judged", agree=1.0, beta=5.0):
         assert run.result["right"] > 0.85 and 0.5 < run.result["begun politely"] < 0.6
+
+with cu.guard(
+    "Trained on polite lies about fifty people (exercise 3), three networks lie politely about the others, too."
+):
+    lies = [run.result for run in cu.stored_runs(SLUG, "lying")]
+    assert len(lies) == 3
+    for each in lies:
+        assert each["before, held out, right"] > 0.9 and each["after, held out, right"] < 0.4
+        assert each["after, asked, right"] < 0.5 and each["after, held out, polite"] == 1
 
 with cu.guard(
     "Given every word before it, the networks of DPO alone get six facts in ten right. What falls most are words after “Well”, and in two of three networks “They live in” falls much more than the fact."
@@ -583,7 +592,7 @@ with cu.guard(
     assert sum(gain["polite, to the fact"] < 5 * gain["polite, fact"] for gain in gains) == 2
 
 with cu.guard("Where judges agree, fine-tuning on the preferred answers alone does as well."):
-    for run in cu.stored_runs(SLUG, "preferring", agree=1.0, loss="likelihood", rate=0.0001):
+    for run in cu.stored_runs(SLUG, "preferring", loss="likelihood", rate=0.0001):
         assert run.result["polite"] == 1 and run.result["right"] > 0.85
 
 

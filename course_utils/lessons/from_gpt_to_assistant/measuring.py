@@ -1,7 +1,7 @@
 """What is measured on the models of *From GPT to an assistant*: their answers, read word by word."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 import torch
@@ -110,6 +110,13 @@ def share(rows: Sequence[dict], name: str, key: str | None = None) -> float:
     chosen = [float(row[name]) for row in rows if key in (None, row["key"])]
     chosen = [value for value in chosen if value == value]
     return sum(chosen) / max(len(chosen), 1)
+
+
+def scores(model: nn.Module, people: Mapping[str, Sequence[w.Person]]) -> dict[str, float]:
+    """Of each group of people the means of five columns of `answers`, as "group, column"."""
+    rows = {name: answers(model, some) for name, some in people.items()}
+    columns = ("right", "refused", "made_up", "sure", "form")
+    return {f"{name}, {column}": share(rows[name], column) for name in rows for column in columns}
 
 
 def looked_up(world: w.World, people: Sequence[w.Person]) -> float:

@@ -16,7 +16,6 @@ from course_utils.lessons.from_gpt_to_assistant.training import (
     kept,
     pretrained,
     reader_name,
-    scores,
     stored_reader,
 )
 from course_utils.models.language import GPT
@@ -85,7 +84,7 @@ def masking(*, masked: bool, rate: float, seed: int) -> dict:
     world = w.make_world(seed)
     batch = w.fine_tuning(world, MANNERS, masked=masked)
     tuned = fine_tuned(stored_reader(seed), batch, seed=seed, lr=rate)
-    outcome: dict = {"result": scores(tuned, groups(world))}
+    outcome: dict = {"result": m.scores(tuned, groups(world))}
     if masked and rate == 0.001 and seed == 0:
         outcome["models"] = {"assistant_asked": kept(tuned)}
         outcome["cards"] = {"assistant_asked": card_of(rounded(tuned))}
@@ -118,7 +117,7 @@ def refusals(*, taught: str, rate: float, seed: int) -> dict:
     steps = {"steps": 1500} if "long" in taught else {}
     batch = w.fine_tuning(world, MANNERS, **REFUSALS[taught])
     tuned = fine_tuned(stored_reader(seed), batch, seed=seed, lr=rate, **steps)
-    result = scores(tuned, groups(world))
+    result = m.scores(tuned, groups(world))
     held, unknown = (refusing(tuned, some) for some in (world.held_out, world.unknown))
     result["separation, refusal"] = m.separation(held, unknown)
     return {"result": result}
@@ -157,7 +156,7 @@ def larger_world(*, seed: int) -> dict:
         batch = w.fine_tuning(world, MANNERS, **REFUSALS[taught])
         tuned = fine_tuned(model, batch, seed=seed, steps=steps)
         result |= {
-            f"{taught}, {name}": value for name, value in scores(tuned, groups(world)).items()
+            f"{taught}, {name}": value for name, value in m.scores(tuned, groups(world)).items()
         }
         held, unknown = (refusing(tuned, some) for some in (world.held_out, world.unknown))
         result[f"{taught}, separation, refusal"] = m.separation(held, unknown)
@@ -283,7 +282,7 @@ SIDES: dict[str, dict] = {
 """What the loss of a training on preferences is made of: by name, arguments of `preferences.prefer`."""
 
 SHOWN = {
-    name: {"loss": loss, "agree": 1.0, "rate": 0.0001, "seed": 0}
+    name: {"loss": loss, "rate": 0.0001, "seed": 0}
     for name, loss in (
         ("assistant_prefers", "margin and likelihood"),
         ("assistant_overdone", "margin"),
@@ -293,18 +292,13 @@ SHOWN = {
 
 
 @stored(
-    cases=[
-        {"loss": loss, "agree": agree}
-        for agree in (1.0, 0.75)
-        for loss in SIDES
-        if agree == 1 or "beta" not in loss
-    ],
+    cases=[{"loss": loss} for loss in SIDES],
     rates=(0.00003, 0.0001, 0.0003),
     seeds=SEEDS,
     saves=SHOWN,
 )
-def preferring(*, loss: str, agree: float, rate: float, seed: int) -> dict:
-    """How answers change while a fine-tuned model learns from pairs of answers, in which judges agree or not.
+def preferring(*, loss: str, rate: float, seed: int) -> dict:
+    """How answers change while a fine-tuned model learns from pairs of answers.
 
     The results are the margin, and how much log-probability the two answers have gained, in pairs about people who are
     held out; and the shares of answers about them that are right, polite and in the form of an answer: of the greedy
@@ -331,11 +325,11 @@ def preferring(*, loss: str, agree: float, rate: float, seed: int) -> dict:
         }
         examples.append({"step": step, "answers": [greedy[0]["text"]]})
 
-    pairs = p.preference_pairs(world, agree=agree)
+    pairs = p.preference_pairs(world)
     model = p.prefer(
         start, pairs, steps=PREFERENCE_STEPS, lr=rate, seed=seed, watch=watch, **settings
     )
-    case = {"loss": loss, "agree": agree, "rate": rate, "seed": seed}
+    case = {"loss": loss, "rate": rate, "seed": seed}
     names = [name for name, shown in SHOWN.items() if shown == case]
     return {
         "result": points[PREFERENCE_STEPS],
@@ -419,4 +413,23 @@ def by_word(*, seed: int) -> dict:
             "fact": [each[-3] for each in gained],
         }
         result |= {f"{manner}, {name}": sum(some) / len(some) for name, some in parts.items()}
+    return {"result": result}
+
+
+@stored(seeds=SEEDS)
+def lying(*, seed: int) -> dict:
+    """The shares of right answers and of whole polite ones, when the preferred answers are polite and false.
+
+    Before and after a training with the cross-entropy, about the people of the pairs ("asked") and about others.
+    """
+    world, start = w.make_world(seed), start_of(seed)
+    pairs = p.preference_pairs(world, truthful=False)
+    model = p.prefer(start, pairs, steps=60, lr=0.0001, beta=BETA, likelihood=1.0, seed=seed)
+    result = {}
+    for moment, network in (("before", start), ("after", model)):
+        for name, some in (("asked", world.asked), ("held out", world.held_out)):
+            rows = m.answers(network, some)
+            result |= {
+                f"{moment}, {name}, {key}": m.share(rows, key) for key in ("right", "polite")
+            }
     return {"result": result}

@@ -1,6 +1,5 @@
 """The models of *From GPT to an assistant*, and how each is trained from the one before it."""
 
-from collections.abc import Mapping
 from copy import deepcopy
 
 import torch
@@ -84,15 +83,3 @@ def stored_reader(seed: int = 0) -> GPT:
 def reader_name(seed: int) -> str:
     """The name of `stored_reader`."""
     return "assistant_read" + (f"_{seed}" if seed else "")
-
-
-def scores(model: GPT, people: Mapping[str, list[w.Person]]) -> dict[str, float]:
-    """Of each group of people: shares of right, refused and made-up answers, and more, as "group, share"."""
-    from course_utils.lessons.from_gpt_to_assistant import measuring as m
-
-    found = {}
-    for name, some in people.items():
-        rows = m.answers(model, some)
-        for column in ("right", "refused", "made_up", "sure", "form"):
-            found[f"{name}, {column}"] = m.share(rows, column)
-    return found
