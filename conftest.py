@@ -6,9 +6,11 @@ kernels inherit these variables.
 
 import signal
 
-from course_utils.studio import kernel
+from course_utils.studio import kernel, manifest
 
 kernel.use_clean_environment()
+
+collect_ignore = [f"notebooks/{manifest.START}"]  # a reader's own page, which `make lab` writes
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN

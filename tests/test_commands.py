@@ -463,6 +463,16 @@ def test_lab_s_options_are_read_where_warnings_are_errors():
     assert server.jpserver_extensions["jupyterlab_jupytext"] is False
 
 
+def test_tests_pass_over_the_page_that_lab_writes_for_a_reader(request):
+    def ignored(name: str) -> bool:
+        path = request.config.rootpath / "notebooks" / name
+        hook = request.config.hook.pytest_ignore_collect
+        return bool(hook(collection_path=path, config=request.config))
+
+    assert ignored(manifest.START)
+    assert not ignored("00_start_here.ipynb")
+
+
 @pytest.mark.slow
 def test_lab_answers_with_the_start_page_on_the_next_free_port(running):
     address, taken = running
